@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.curator.data_stamp import changed_tables, owner_log_path, stamp_path
+from discreet.curator.data_stamp import changed_tables, changed_tables_warning, owner_log_path, stamp_path
 from discreet.policy import Policy
 
 POLICY = """
@@ -94,6 +94,24 @@ def test_a_file_that_joins_a_pattern_is_a_change(tmp_path, visits):
     opened(policy)
     (tmp_path / "more.csv").write_text("patient\n3\n")
     assert changed_tables(policy) == ["visits"]
+
+
+def test_the_stamp_of_a_file_does_not_depend_on_how_its_path_is_written(tmp_path, visits):
+    (tmp_path / "deep" / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "deep" / "below")
+    (tmp_path / "deep" / "visits.csv").write_text("patient\n1\n")
+    opened(policy_in(tmp_path))
+    assert changed_tables(policy_in(tmp_path / "deep" / "..")) == []
+    opened(policy_in(tmp_path / "deep"))
+    assert changed_tables(policy_in(tmp_path / "link" / "..")) == []  # not tmp_path
+
+
+def test_a_policy_without_version_is_told_so(tmp_path, visits):
+    text = POLICY.format(source="visits.csv", version="", ledger="ledger.sqlite").replace('version = ""', "")
+    message = changed_tables_warning(Policy.parse(text, tmp_path), ["visits"])
+    assert "have changed, but the policy declares no version, so cached answers" in message
+    assert "Declare version in [data]" in message
+    assert 'version is still "1"' in changed_tables_warning(policy_in(tmp_path), ["visits"])
 
 
 def test_the_stamp_is_private_and_contains_no_data(tmp_path, visits):

@@ -301,6 +301,18 @@ SELECT SUM(weight) FROM orders;
 refused: line 1, SUM: SUM(weight) needs bounds. Write SUM(CLIP(weight, low, high)) with bounds of your choice, or ask the owner to declare between.
 */
 
+-- the owner declares columns, and no counts that have the name of one
+SELECT AVG(weight) FROM (SELECT user, COUNT(weight) AS weight FROM orders GROUP BY user) AS t;
+/*
+refused: line 1, AVG: AVG(weight) needs bounds. Write AVG(CLIP(weight, low, high)) with bounds of your choice.
+*/
+
+-- the median of a column without a range
+SELECT MEDIAN(weight) FROM (SELECT user, weight, city FROM orders) AS t;
+/*
+refused: line 1, MEDIAN: MEDIAN(weight) needs bounds. Replace weight by CLIP(weight, low, high), or ask the owner to declare between.
+*/
+
 -- text has no sum
 SELECT AVG(city) FROM orders;
 /*

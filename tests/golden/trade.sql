@@ -728,7 +728,7 @@ then SELECT r0.k0 AS "segment", r0.m0 AS "n" FROM r0 UNION ALL SELECT 'all' AS "
 SELECT segment, AVG(spent) FROM (
   SELECT customer, segment, SUM(CLIP(total, 0, 100000)) AS spent FROM purchases GROUP BY customer, segment) AS t GROUP BY segment;
 /*
-refused: line 1, AVG: AVG(spent) needs bounds. Write AVG(CLIP(spent, low, high)) with bounds of your choice, or ask the owner to declare between.
+refused: line 1, AVG: AVG(spent) needs bounds. Write AVG(CLIP(spent, low, high)) with bounds of your choice.
 */
 
 -- first purchases by year

@@ -262,7 +262,7 @@ then SELECT r0.m0 AS "returned", r0.m1 AS "kept" FROM r0
 -- the median of people's totals
 SELECT MEDIAN(spent) FROM (SELECT customer, SUM(CLIP(total, 0, 100000)) AS spent FROM purchases GROUP BY customer) AS t;
 /*
-refused: line 1, MEDIAN: MEDIAN(spent) needs bounds. Replace spent by CLIP(spent, low, high), or ask the owner to declare between.
+refused: line 1, MEDIAN: MEDIAN(spent) needs bounds. Replace spent by CLIP(spent, low, high).
 */
 
 -- a median of a logarithm
@@ -296,7 +296,7 @@ then SELECT r0.k0 AS "mode", r0.m0 AS "m" FROM r0 WHERE r0.m0 > 20 ORDER BY 2 DE
 -- a median without a range
 SELECT MEDIAN(LENGTH(remark)) FROM purchases;
 /*
-refused: line 1, MEDIAN: MEDIAN(LENGTH(remark)) needs bounds. Replace LENGTH(remark) by CLIP(LENGTH(remark), low, high), or ask the owner to declare between.
+refused: line 1, MEDIAN: MEDIAN(LENGTH(remark)) needs bounds. Replace LENGTH(remark) by CLIP(LENGTH(remark), low, high).
 */
 
 -- a median of text

@@ -13,6 +13,7 @@ import pytest
 
 from discreet import PolicyError
 from discreet.policy import Policy, draft
+from discreet.policy.declarations import RowUnit
 from discreet.policy.problems import find_placeholders, placeholder_comment_lines
 
 
@@ -121,6 +122,16 @@ def test_a_named_unit_is_filled_in_where_it_is(hospital):
         drafted(hospital, "encounters.parquet", unit="nobody")
     with pytest.raises(PolicyError, match='a column "patient"; did you mean "patient_id"'):
         drafted(hospital, "encounters.parquet", unit="patient")
+
+
+def test_each_row_can_be_the_unit(tmp_path):
+    pq.write_table(table(age=pa.int64(), job=pa.string()), tmp_path / "adult.parquet")
+    text = drafted(tmp_path, "adult.parquet", unit="row")
+    assert tomllib.loads(text)["tables"]["adult"].keys() == {"source", "unit", "columns"}
+    filled = text.replace('["FILL IN", "FILL IN"]', "[0, 100]").replace('"FILL IN"', "1")
+    assert Policy.parse(filled).unit == RowUnit()
+    pq.write_table(table(Row=pa.int64()), tmp_path / "seats.parquet")  # a column of that name is the unit
+    assert 'unit = "Row"  # protected' in drafted(tmp_path, "seats.parquet", unit="row")
 
 
 def test_a_device_is_suggested_only_where_there_is_no_person(tmp_path):

@@ -125,6 +125,16 @@ def test_a_file_that_is_not_a_policy_is_reported_as_such(tmp_path, make, why):
     assert why in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["adult.parquet", "adult.csv", "adult.csv.gz", "adult.DuckDB"])
+def test_data_in_place_of_a_policy_is_named_as_data(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"PAR1\n\xff")
+    with pytest.raises(PolicyError) as caught:
+        Policy.load(path)
+    hint = f"Draft a policy with `discreet init {path}`, or pass a table object to discreet.open, with unit=."
+    assert str(caught.value) == f"{path}: this is data, not a policy. {hint}"
+
+
 def test_a_path_that_cannot_exist_is_a_policy_error():
     with pytest.raises(PolicyError, match="cannot read the file"):
         Policy.load("a\0b")

@@ -171,6 +171,24 @@ def test_the_guarantee_is_explained_in_sentences():
     assert explain(Policy.parse(SMALL)) == GUARANTEE.splitlines()
 
 
+def test_a_bound_that_says_nothing_is_not_shown_as_one():
+    def guarantee(epsilon, delta="1e-9"):
+        return "\n".join(
+            explain(Policy.parse(SMALL.replace("epsilon = 2.0", f"epsilon = {epsilon}").replace("1e-9", delta)))
+        )
+
+    trait = "No useful bound can be given at this budget on an adversary's belief that a given person has a trait"
+    assert trait in guarantee(30)
+    assert trait in guarantee(10, "1e-5")  # with probability 0.23 nothing would be guaranteed
+    assert trait not in guarantee(2)
+    assert "is in the data from 1 % to at most 99.94 %.\n" in guarantee(12)  # from 50 % it would be 100 %
+    assert (
+        "No useful bound can be given at this budget on an adversary's belief that a given person is in the data.\n"
+        in (guarantee(30))
+    )
+    assert "to at most 100 %" not in guarantee(30) + guarantee(12)
+
+
 def test_weaker_units_state_what_is_not_protected():
     day = explain(Policy.parse(REALISTIC["weblogs"]))
     assert day[0] == (

@@ -3,6 +3,8 @@
 import datetime as dt
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.publish import planning
 from discreet.publish.dry_run import forecast
 from discreet.publish.family import Family
+from discreet.publish.files import _READ_PY
 from discreet.publish.manifest import verify
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.publication import publish
@@ -361,6 +364,22 @@ def _flip_bytes(folder, path, places):
         assert problem.startswith(f"{path.relative_to(folder)}: ")
     path.write_bytes(original)
     assert verify(folder) == []
+
+
+@pytest.mark.long
+def test_the_script_of_a_release_ends_quietly_if_its_output_is_no_longer_read(tmp_path):
+    (tmp_path / "tables").mkdir()
+    for number in range(30):
+        pq.write_table(
+            pa.table({f"column_{each}": [0.5] * 9 for each in range(40)}), tmp_path / f"tables/t{number}.parquet"
+        )
+    script = tmp_path / "read.py"
+    script.write_text(_READ_PY)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"t0\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
 
 
 def test_clipped_units_count_alike_in_all_tables(tmp_path, monkeypatch):

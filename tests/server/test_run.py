@@ -167,11 +167,10 @@ class Process:
         self.url = re.search(r"http://\S+:\d+", line)[0]
 
     def stop(self, number=signal.SIGTERM):
-        """Send a signal, and return the exit code."""
+        """Send a signal, and return the exit code and what the process wrote at its end."""
         self.process.send_signal(number)
-        code = self.process.wait(60)
-        self.process.stderr.close()
-        return code
+        _, errors = self.process.communicate(timeout=60)
+        return self.process.returncode, errors
 
     def client(self):
         return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.token}"}, timeout=60)
@@ -186,8 +185,8 @@ def test_a_signal_ends_the_server_after_the_questions_that_have_begun(tmp_path, 
         with ThreadPoolExecutor(len(bodies)) as pool:
             asked = [pool.submit(client.post, "/api/v1/ask", json=body) for body in bodies]
             wait(asked, return_when=FIRST_COMPLETED)
-            code = served.stop(number)
-    assert code == 0
+            code, errors = served.stop(number)
+    assert (code, errors) == (0, "")
     answers = [each.result() for each in asked if not each.exception()]
     with dc.open_ledger(tmp_path / "ledger.sqlite", name="clinic") as ledger:
         ledger.verify()
@@ -202,7 +201,7 @@ def test_the_log_says_who_asked_what_and_how_it_ended_and_no_answer(tmp_path):
     with served.client() as client:
         answer = client.post("/api/v1/ask", json={**ASK, "purpose": "a study"}).json()
         client.post("/api/v1/ask", json={"sql": "SELECT patient FROM visits", "epsilon": 1})
-    assert served.stop() == 0
+    assert served.stop() == (0, "")
     path = tmp_path / "ledger.sqlite.server.log"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     lines = [json.loads(line) for line in path.read_text().splitlines()]

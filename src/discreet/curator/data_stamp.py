@@ -11,6 +11,7 @@ import os
 import secrets
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -72,10 +73,14 @@ def record_stamps(policy: Policy, frames: Collection[str] = ()) -> None:
 def changed_tables_warning(policy: Policy, tables: Collection[str]) -> str:
     """Return a warning that names the changed tables, the consequence and the fix."""
     table_list = f"table{'' if len(tables) == 1 else 's'} {', '.join(tables)}"
+    if policy.data.version is None:
+        state, action = "the policy declares no version", "Declare"
+    else:
+        state, action = f"version is still {json.dumps(policy.data.version)}", "Change"
     return (
-        f"{policy.data.name}: the files of {table_list} have changed, but version is still "
-        f"{json.dumps(policy.data.version_label)}, so cached answers describe the earlier data. "
-        f"Change version in [data], or delete {stamp_path(policy)} if the rows are the same."
+        f"{policy.data.name}: the files of {table_list} have changed, but {state}, "
+        "so cached answers describe the earlier data. "
+        f"{action} version in [data], or delete {stamp_path(policy)} if the rows are the same."
     )
 
 
@@ -83,6 +88,7 @@ def _compute_stamps(policy: Policy, key: str, frames: Collection[str]) -> dict[s
     if policy.data.engine != "duckdb":
         return {}
     stamps = {}
+    policy = replace(policy, base=policy.base.resolve())  # a file has one stamp, however its path is written
     for table, source in policy.sources().items():
         facts: list[Any] = []
         with suppress(OSError):  # the engine reports files that are missing or unreadable

@@ -11,6 +11,7 @@ from discreet.policy.validators import format_number
 
 _EXAMPLE_WINDOWS = 30  # windows or rows of one person
 _EXAMPLE_GROUP_SIZE = 4  # a family
+_MAX_USEFUL_DELTA = Fraction(1, 10)  # a bound that fails more often says nothing
 
 
 def explain(policy: Policy) -> list[str]:
@@ -122,38 +123,45 @@ def _budget_sentences(policy: Policy) -> list[str]:
 def _posterior_sentences(policy: Policy) -> list[str]:
     """Bound the posterior of an adversary who knows all other data, for membership and for a rare trait."""
     total, given_unit = policy.budget, _unit_words(policy).given
-    changes = [_belief_change(prior, total.epsilon) for prior in (0.01, 0.5)]
-    membership_text = (
-        f"an adversary who knows all other data and sees all answers can raise their belief that {given_unit} "
-        f"is in the data {' or '.join(changes)}."
-    )
-    attribute_text = (
-        f"the same adversary can raise their belief that {given_unit} has a trait that one in a thousand people have "
-        f"{_belief_change(0.001, 2 * total.epsilon)}; a substitution counts as one removal and one addition."
-    )
     return [
-        _with_delta_clause(format_number(total.delta) if total.delta else "", membership_text),
-        _with_delta_clause(_substitution_delta(total), attribute_text),
+        _posterior_sentence(
+            "an adversary who knows all other data and sees all answers",
+            f"that {given_unit} is in the data",
+            _belief_changes((0.01, 0.5), total.epsilon),
+            total.delta,
+        ),
+        _posterior_sentence(
+            "the same adversary",
+            f"that {given_unit} has a trait that one in a thousand people have",
+            _belief_changes((0.001,), 2 * total.epsilon, "; a substitution counts as one removal and one addition"),
+            _substitution_delta(total),
+        ),
     ]
 
 
-def _with_delta_clause(delta: str, sentence: str) -> str:
-    delta_clause = f"Except with probability {delta}, in which case nothing is guaranteed: " if delta else ""
-    result = delta_clause + sentence
-    return result[0].upper() + result[1:]
+def _posterior_sentence(adversary: str, belief: str, changes: str, delta: Fraction) -> str:
+    if not changes or delta > _MAX_USEFUL_DELTA:
+        return f"No useful bound can be given at this budget on an adversary's belief {belief}."
+    sentence = f"{adversary} can raise their belief {belief} {changes}."
+    if delta:
+        sentence = f"except with probability {format_number(delta)}, in which case nothing is guaranteed: {sentence}"
+    return sentence[0].upper() + sentence[1:]
 
 
-def _belief_change(prior: float, epsilon: Fraction) -> str:
-    return f"from {_percent_rounded_up(prior)} to at most {_percent_rounded_up(max_posterior(prior, epsilon))}"
+def _belief_changes(priors: tuple[float, ...], epsilon: Fraction, remark: str = "") -> str:
+    """Return how far each prior can grow, and a remark; leave out priors that can grow to 100 %, "" if all can."""
+    posteriors = [(prior, _percent_rounded_up(max_posterior(prior, epsilon))) for prior in priors]
+    changes = [f"from {_percent_rounded_up(prior)} to at most {end}" for prior, end in posteriors if end != "100 %"]
+    return " or ".join(changes) + remark if changes else ""
 
 
-def _substitution_delta(total: Budget) -> str:
-    """Format the delta of a substitution, delta·(1 + e^epsilon), rounded up."""
+def _substitution_delta(total: Budget) -> Fraction:
+    """Return the delta of a substitution, delta·(1 + e^epsilon), rounded up to two digits."""
     if not total.delta:
-        return ""
+        return total.delta
     delta = min(1.0, float(total.delta) * (1 + math.exp(min(float(total.epsilon), 700.0))))
     digit = 10.0 ** (math.floor(math.log10(delta)) - 1)
-    return format_number(Fraction(math.ceil(delta / digit)) * Fraction(f"{digit:.0e}"))
+    return Fraction(math.ceil(delta / digit)) * Fraction(f"{digit:.0e}")
 
 
 def max_posterior(prior: float, epsilon: Fraction) -> float:

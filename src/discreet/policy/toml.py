@@ -20,6 +20,7 @@ from discreet.kernel.errors import PolicyError
 KeyPath = tuple[str | int, ...]
 
 _MAX_BYTES = 10_000_000
+_DATA_FILE = re.compile(r"\.(?:parquet|pq|[ct]sv(?:\.gz)?|duckdb|ddb|db)$", re.IGNORECASE)
 _ERROR_POSITION = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 _STRING_OR_COMMENT = (
     r'"""(?:\\.|[^\\])*?""""{0,2}'  # the closing quotes may follow up to two quotes of the text itself
@@ -54,6 +55,9 @@ def read_policy_text(path: Path) -> str:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = getattr(error, "strerror", None) or "invalid name"
         raise PolicyError(f"{path}: cannot read the file ({reason}). Give the path of a TOML policy file.") from None
+    if _DATA_FILE.search(path.name):
+        hint = f"Draft a policy with `discreet init {path}`, or pass a table object to discreet.open, with unit=."
+        raise PolicyError(f"{path}: this is data, not a policy. {hint}")
     if len(content) > _MAX_BYTES:
         raise PolicyError(
             f"{path}: larger than 10 MB. Move long lists of values to a public table, and refer to it with references."

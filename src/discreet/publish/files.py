@@ -21,6 +21,7 @@ from discreet.publish.report.report import Report, write_report
 
 _READ_PY = '''"""Read the tables of this release, with their 95 % margins of error (columns ending in _margin)."""
 
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -30,8 +31,11 @@ tables = {path.stem: pd.read_parquet(path) for path in sorted((folder / "tables"
 synthetic = {path.stem: pd.read_parquet(path) for path in sorted((folder / "synthetic").glob("*.parquet"))}
 
 if __name__ == "__main__":
-    for name, table in (tables | synthetic).items():
-        print(name, table.head(), sep="\\n", end="\\n\\n")
+    try:
+        for name, table in (tables | synthetic).items():
+            print(name, table.head(), sep="\\n", end="\\n\\n", flush=True)
+    except BrokenPipeError:  # the reader, such as head, has ended
+        os._exit(0)
 '''
 _READ_R = """# Read the tables of this release, with their 95 % margins of error (columns ending in _margin).
 files <- list.files("tables", pattern = "[.]csv$", full.names = TRUE)

@@ -67,4 +67,5 @@ async def run(service: Service, settings: ServeSettings, on_start: Callable[[lis
         log_event("stop", waiting=service.executions.turns.waiting)
         await asyncio.gather(*(listener.stop() for listener in listeners))
         await service.finish()
+        gc.unfreeze()  # or DuckDB reports at the end of the process what was not freed
         log_event("stopped")

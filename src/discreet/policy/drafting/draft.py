@@ -195,10 +195,7 @@ def draft(  # noqa: PLR0913 - each has a name and a default
         raise PolicyError("nothing to draft from. Give data files, a database URL or metadata.")
     tables = [table if catalog else _with_relative_source(table, Path(base)) for table in _with_unique_names(tables)]
     if unit is not None:
-        tables = [_with_unit(table, unit) for table in tables]
-        if not any(table.unit for table in tables):
-            suggestion = _suggest_column(unit, tables)
-            raise PolicyError(f'unit: no table has a column "{shorten(unit)}"{suggestion}')
+        tables = _with_unit(tables, unit)
     roles = find_roles(tables, unit)
     first = next((table.name for table in tables if table.name not in roles.lookups), tables[0].name)
     origin = "metadata" if metadata_tables else "schemas"
@@ -280,6 +277,14 @@ def _with_relative_source(table: TableSketch, base: Path) -> TableSketch:
     return replace(table, source=relative if is_recognised else f".{os.sep}{relative}")
 
 
-def _with_unit(table: TableSketch, unit: str) -> TableSketch:
-    column = table.column(unit)
-    return replace(table, unit=column.name, row_is_unit=False) if column else table
+def _with_unit(tables: Sequence[TableSketch], unit: str) -> list[TableSketch]:
+    """Set the column that identifies units; without a column of that name, "row" makes each row a unit."""
+    columns = [table.column(unit) for table in tables]
+    if not any(columns) and unit == "row":
+        return [replace(table, unit=None, row_is_unit=True) for table in tables]
+    if not any(columns):
+        raise PolicyError(f'unit: no table has a column "{shorten(unit)}"{_suggest_column(unit, tables)}')
+    return [
+        replace(table, unit=column.name, row_is_unit=False) if column else table
+        for table, column in zip(tables, columns, strict=True)
+    ]

@@ -15,6 +15,7 @@ from discreet.query.aggregation.quantile_aggregates import (
     bind_operand,
     bind_value_aggregate,
     null_unless,
+    owner_hint,
 )
 from discreet.query.aggregation.sum_grids import Scale
 from discreet.query.expressions.bound_expr import BoundExpr
@@ -119,7 +120,7 @@ def _bind_summed(call: exp.Expr, node: exp.Expr, rows: PrivateSource) -> tuple[B
         hint = "Leave out DISTINCT, or aggregate per unit in a subquery first."
         raise refuse(call, "SELECT", f"{name}(DISTINCT …) is not supported", hint)
     bound = bind_operand(call, node, rows)
-    return bound, _summation_scale(call, node, bound)
+    return bound, _summation_scale(call, node, bound, rows)
 
 
 def _bind_pair(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> Aggregate | PairAggregate:
@@ -223,7 +224,7 @@ def _bind_count_distinct(call: exp.Count, rows: PrivateSource, when: Expr | None
     return Aggregate(BasicFunction.COUNT_DISTINCT, null_unless(without_clip(bounds[0].expr), when))
 
 
-def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr) -> Scale:
+def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr, rows: PrivateSource) -> Scale:
     name, text = function_name(call), short_sql(node)
     clipped = f"CLIP({text}, low, high)" if type(call) in _PAIRS else f"{name}(CLIP({text}, low, high))"
     if bound.type not in _NUMBERS:
@@ -236,8 +237,8 @@ def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr) -> Scale:
         raise refuse(call, name, f"{name} needs a number, not {TYPE_NAMES[bound.type]}: {name}({text})", hint)
     if bound.low is None or bound.high is None:
         cause = f"{text} in {name} needs bounds" if type(call) in _PAIRS else f"{name}({text}) needs bounds"
-        hint = f"Write {clipped} with bounds of your choice, or ask the owner to declare between."
-        raise refuse(call, name, cause, hint)
+        hint = f"Write {clipped} with bounds of your choice"
+        raise refuse(call, name, cause, hint + owner_hint(bound, rows))
     assert isinstance(bound.low, Fraction)
     assert isinstance(bound.high, Fraction)
     magnitudes = abs(bound.low), abs(bound.high), bound.high - bound.low

@@ -10,6 +10,7 @@ from discreet.estimate.planned_release import FrequencyFunction, FrequencyOutput
 from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Call, Constant, Expr, Type, Value
 from discreet.kernel.numbers import as_fraction
+from discreet.kernel.relation import Scan
 from discreet.query.aggregation.group_keys import key_domain
 from discreet.query.aggregation.sum_grids import Scale
 from discreet.query.expressions.bound_expr import BoundExpr
@@ -114,8 +115,8 @@ def _rank_aggregate(
         raise refuse(call, name, cause, "Use GROUP BY with COUNT(*), or MODE for the most frequent value.")
     if bound.low is None or bound.high is None:
         cause = f"{name}({short_sql(node)}) needs bounds"
-        hint = f"Replace {short_sql(node)} by CLIP({short_sql(node)}, low, high), or ask the owner to declare between."
-        raise refuse(call, name, cause, hint)
+        hint = f"Replace {short_sql(node)} by CLIP({short_sql(node)}, low, high)"
+        raise refuse(call, name, cause, hint + owner_hint(bound, rows))
     if bound.type in _DATE_TYPES:
         return _date_aggregate(bound, level, when)
     assert isinstance(bound.low, Fraction)
@@ -174,3 +175,10 @@ def bind_operand(call: exp.Expr, node: exp.Expr, rows: PrivateSource) -> BoundEx
         cause = f"{name} of the privacy unit's own column would disclose individuals"
         raise refuse(call, name, cause, "Count units with COUNT(DISTINCT …).")
     return bound
+
+
+def owner_hint(bound: BoundExpr, rows: PrivateSource) -> str:
+    """End a hint on missing bounds: the owner can declare those of a table's column, and not of an expression."""
+    scans = [table for table in rows.relation.shape.tables if isinstance(table, Scan)]
+    is_declarable = any(bound.expr in scan.columns for scan in scans)
+    return ", or ask the owner to declare between." if is_declarable else "."
