@@ -116,8 +116,8 @@ def test_changed_data_are_reported_on_the_terminal(folder, command):
     (line,) = (line for line in done.stderr.splitlines() if "changed" in line)
     assert line.startswith("warning: ")
     assert "visits" in line
-    assert "Change version" in line
-    assert "Change version" not in done.stdout
+    assert "Declare version" in line
+    assert "Declare version" not in done.stdout
 
 
 def test_a_symlink_at_the_logs_path_is_not_followed(folder, failing):
