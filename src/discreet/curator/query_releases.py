@@ -78,7 +78,7 @@ class QueryReleases:
             plan = plan_query(
                 sql, self.policy, public_tables, by=by, groups=groups, rows=rows, chosen_bounds=chosen_bounds
             )
-            check_answer_size(plan)
+            _check_answer_size(plan)
             return self._adjust_plan(self._without_unsupported_reports(plan))
 
         return self._plans.plan((sql, by, groups, rows, *chosen_bounds.items()), make_plan)
@@ -241,7 +241,7 @@ def check_texts(**texts: str) -> None:
             raise Refused(f"{error}.") from None
 
 
-def check_answer_size(plan: QueryPlan) -> None:
+def _check_answer_size(plan: QueryPlan) -> None:
     """Refuse a query with declared groups whose answer the ledger might not store, before it is charged."""
     size = 0.0
     for part in plan.releases:
